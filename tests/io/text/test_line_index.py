@@ -262,10 +262,11 @@ def test_the_index_of_another_kind_is_replaced_and_another_file_is_not(tmp_path)
     assert Path(f"{path}.index").read_bytes() == b"a checkpoint"
 
 
-def test_an_index_that_is_read_as_text_is_an_error(tmp_path):
+@pytest.mark.parametrize("index", [False, True])
+def test_an_index_that_is_read_as_text_is_an_error(index, tmp_path):
     path = LineIndex.open(write(tmp_path / "a", b"one\n")).index_path
     with pytest.raises(DataLossError, match=r"this is the index of another file: use a file pattern that excludes"):
-        list(TextLineDataset(path))
+        list(TextLineDataset(path, index=index))
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ class FromJsonLines(JsonLines):
     """``JsonLines`` node that is named after the method that the user called."""
 
     op = "from_json_lines"
+    has_index: ClassVar[bool] = False
 
 
 def json_lines_plan(

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from dataset.amounts import BLOCK_BYTES, PEEK_BYTES
 from dataset.errors import DataLossError
 from dataset.io.files.opening import FileStamp, open_input, read_whole
-from dataset.io.indexed.index_file import LINES
+from dataset.io.indexed.index_file import LINES, index_hint
 from dataset.io.indexed.records_at import RecordsAt
 from dataset.io.indexed.saved_index import SavedIndex
 
-_FEED, _RETURN, _SPACE = b"\n\r "
+_FEED, _SPACE = b"\n "
 
 
 class LineIndex(SavedIndex):
@@ -65,6 +65,8 @@ class LineIndex(SavedIndex):
         with contextlib.closing(open_input(path)) as file:
             pieces: list[bytes] = []  # of an incomplete line
             while block := read_whole(file.read, BLOCK_BYTES):
+                if not groups and not pieces and (hint := index_hint(block)):
+                    raise DataLossError(f"these bytes are not text{hint}", path=path, offset=0, record=0)
                 stop = block.rfind(b"\n") + 1
                 if stop:
                     groups += _groups(b"".join([*pieces, block[:stop]]), is_first=not groups)
@@ -79,7 +81,7 @@ class LineIndex(SavedIndex):
 
     def group_of(self, number: int) -> int:
         """Return the group of a record."""
-        return int(np.searchsorted(self.firsts, number, "right")) - 1
+        return int(self.firsts.searchsorted(number, "right")) - 1
 
     def span(self, first: int, stop: int) -> tuple[int, int]:
         return int(self.offsets[self.group_of(first)]), int(self.offsets[self.group_of(stop - 1) + 1])
@@ -129,7 +131,7 @@ class LinesAt(RecordsAt[bytes]):
         begin, end = int(index.offsets[group]), int(index.offsets[group + 1])
         block = self._read_unchanged(begin, end, number)
         # The lines are not all sliced: the time is the same if there are thousands of short ones.
-        ends = np.flatnonzero(_line_ends(block))
+        ends = _line_ends(block).nonzero()[0]
         if len(ends) != stop - first:
             raise self._modified(number)
         place = number - int(index.firsts[group])
