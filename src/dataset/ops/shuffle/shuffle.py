@@ -11,7 +11,7 @@ of the whole input, and an ordinary one shuffles their elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -46,7 +46,7 @@ from dataset.plan.values import object_column
 from dataset.runtime.chunks.chunk import Array, Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import or_unknown
-from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
+from dataset.runtime.chunks.provenance import ELEMENT_BITS, References, numbers_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, seek
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
@@ -620,23 +620,29 @@ class _Buffer:
         self.structure = elements.structure
         self.length = elements.length
         self.is_traced = elements.lineage is not None
-        columns: list[Any] = [*elements.columns(), *([] if elements.lineage is None else [elements.lineage])]
+        self.files: dict[int, FileTrace] | None = None if elements.references is None else {}
+        columns = self._all_columns(elements)
         self.are_lists = [isinstance(column, list) for column in columns]
         self.blocks = {index: column.blocks for index, column in enumerate(columns) if isinstance(column, BytesColumn)}
         self._blocks_max = dict.fromkeys(self.blocks, _BLOCKS_MIN)  # bytes, above which unused ones are dropped
         self.columns = list(map(_slots, columns))
-        self.files: dict[int, FileTrace] | None = None
         self._files_max = 0  # above this, files without held elements are dropped
         if elements.references is not None:
-            self._refer()
-            self.columns[-1][:] = elements.references.numbers
             self._add_files(elements.references.files)
 
-    def _refer(self) -> None:
-        """Add an empty column of references."""
-        self.files = {}
-        self.columns.append(np.full(self.length, NOWHERE, np.int64))
-        self.are_lists.append(False)
+    def _all_columns(self, chunk: Chunk) -> list[Any]:
+        """Return the columns of a chunk, with a hidden one where the buffer has it."""
+        columns = list(chunk.columns())
+        if self.is_traced:
+            columns.append(or_unknown(chunk.lineage, chunk.length))
+        if self.files is not None:
+            columns.append(numbers_of(chunk.references, chunk.length))
+        return columns
+
+    def _insert(self, at: int, column: Any) -> None:
+        """Add a hidden column, which the elements so far do not have."""
+        self.columns.insert(at, column)
+        self.are_lists.insert(at, False)
 
     def _add_files(self, files: dict[int, FileTrace]) -> None:
         mine = {} if self.files is None else self.files
@@ -665,9 +671,7 @@ class _Buffer:
         length = len(columns[0])
         references = None if self.files is None else References(given.pop(), self.files)
         lineage = given.pop() if self.is_traced else None
-        chunk = Chunk(self.structure, length, given)
-        chunk.references, chunk.lineage = references, lineage
-        return chunk
+        return Chunk(self.structure, length, given, lineage=lineage, references=references)
 
     def get(self, slots: npt.NDArray[np.int64]) -> Chunk:
         return self._chunk([column.take(slots, axis=0) for column in self.columns])
@@ -698,24 +702,17 @@ class _Buffer:
             columns.append(out)
         return self._chunk(columns)
 
-    def _incoming(self, new: Chunk) -> Sequence[Column]:
-        if self.files is None:
-            if new.references is None:
-                return self._traced(new) if self.is_traced or new.lineage is not None else new.columns()
-            self._refer()
-        if new.references is not None:
-            self._add_files(new.references.files)
-        columns = self._traced(new) if self.is_traced or new.lineage is not None else new.columns()
-        return [*columns, numbers_of(new.references, new.length)]
-
-    def _traced(self, new: Chunk) -> Sequence[Column]:
-        """Return the columns of new elements, and their lineage."""
-        if not self.is_traced:
+    def _incoming(self, new: Chunk) -> list[Any]:
+        """Return the columns of new elements. The buffer also has the hidden columns that they have."""
+        if new.lineage is not None and not self.is_traced:
             self.is_traced = True  # the elements so far come from a state without lineage
-            at = self.structure.num_components
-            self.columns.insert(at, np.asarray(or_unknown(None, self.length)))
-            self.are_lists.insert(at, False)
-        return [*new.columns(), or_unknown(new.lineage, new.length)]
+            self._insert(self.structure.num_components, or_unknown(None, self.length))
+        if new.references is not None:
+            if self.files is None:
+                self.files = {}
+                self._insert(len(self.columns), numbers_of(None, self.length))
+            self._add_files(new.references.files)
+        return self._all_columns(new)
 
     def _fitting(self, index: int, column: Column) -> Array:
         """Return the new column as an array like the buffer's; both become object arrays if the shapes differ."""

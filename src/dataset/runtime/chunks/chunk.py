@@ -6,9 +6,9 @@ take the place of such a list.
 *Rows*: a list of elements. A form is computed from the other only on request and then kept, because per-element work in
 Python is expensive.
 
-Below a streaming shuffle, a chunk may contain references to where its elements can be read again (provenance.py). Parts
-of the chunk keep them; chunks of new elements have none. If provenance is recorded, a chunk also contains the lineage
-of its elements (lineage.py).
+A chunk has up to two hidden columns, which its parts keep. Below a streaming shuffle, references tell where elements
+can be read again (provenance.py); chunks of new elements have none. If provenance is recorded, the lineage tells from
+which records they are made (lineage.py); chunks of new elements may inherit it.
 
 A chunk is immutable. Its values are canonical (normalization.py).
 """
@@ -52,13 +52,14 @@ class Chunk:
         columns: Sequence[Column] | None = None,
         rows: list[Any] | None = None,
         lineage: Lineage | None = None,
+        references: References | None = None,
     ) -> None:
         self.structure = structure
         self.length = length
         self._columns = columns
         self._rows = rows
-        self.references: References | None = None
         self.lineage = lineage
+        self.references = references
 
     def __len__(self) -> int:
         return self.length
@@ -104,37 +105,25 @@ class Chunk:
             return self
         columns = None if self._columns is None else [column[start:stop] for column in self._columns]
         rows = None if self._rows is None else self._rows[start:stop]
-        part = Chunk(self.structure, stop - start, columns, rows)
-        if self.references is not None:
-            part.references = self.references.slice(start, stop)
-        if self.lineage is not None:
-            part.lineage = self.lineage[start:stop]
-        return part
+        lineage = None if self.lineage is None else self.lineage[start:stop]
+        references = None if self.references is None else self.references[start:stop]
+        return Chunk(self.structure, stop - start, columns, rows, lineage, references)
 
     def stride(self, start: int, step: int) -> Chunk:
         """Return every ``step``-th element from ``start`` on."""
         columns = None if self._columns is None else [column[start::step] for column in self._columns]
         rows = None if self._rows is None else self._rows[start::step]
-        part = Chunk(self.structure, len(range(start, self.length, step)), columns, rows)
-        if self.references is not None:
-            part.references = self.references.slice(start, None, step)
-        if self.lineage is not None:
-            part.lineage = self.lineage[start::step]
-        return part
+        lineage = None if self.lineage is None else self.lineage[start::step]
+        references = None if self.references is None else self.references[start::step]
+        return Chunk(self.structure, len(range(start, self.length, step)), columns, rows, lineage, references)
 
     def take(self, indices: npt.NDArray[np.intp]) -> Chunk:
         """Return the elements at ``indices``, in that order, as a chunk with memory of its own."""
-        length = len(indices)
-        if self._columns is None:
-            assert self._rows is not None
-            taken = Chunk(self.structure, length, rows=take_list(self._rows, indices))
-        else:
-            taken = Chunk(self.structure, length, [take_column(column, indices) for column in self._columns])
-        if self.references is not None:
-            taken.references = self.references.take(indices)
-        if self.lineage is not None:
-            taken.lineage = take_column(self.lineage, indices)
-        return taken
+        columns = None if self._columns is None else [take_column(column, indices) for column in self._columns]
+        rows = take_list(self.rows(), indices) if columns is None else None
+        lineage = None if self.lineage is None else take_column(self.lineage, indices)
+        references = None if self.references is None else self.references[indices]
+        return Chunk(self.structure, len(indices), columns, rows, lineage, references)
 
     def read_only(self) -> Chunk:
         """Return the chunk with read-only views of its arrays, if the library will read them again."""
@@ -166,9 +155,7 @@ class Chunk:
     def unpacked(self) -> Chunk:
         """Return the chunk with plain lists in the place of packed columns."""
         columns = [list(column) if type(column) in _PACKED else column for column in self.columns()]
-        chunk = Chunk(self.structure, self.length, columns, lineage=self.lineage)
-        chunk.references = self.references
-        return chunk
+        return Chunk(self.structure, self.length, columns, lineage=self.lineage, references=self.references)
 
     @property
     def nbytes(self) -> int:

@@ -40,30 +40,19 @@ class References:
         self.numbers = numbers
         self.files = files
 
-    def slice(self, start: int, stop: int | None, step: int = 1) -> References:
-        """Return the references of the elements ``start:stop:step``."""
-        return References(self.numbers[start:stop:step], self.files)
-
-    def take(self, indices: npt.NDArray[np.intp]) -> References:
-        """Return the references of the elements at ``indices``."""
-        return References(self.numbers.take(indices), self.files)
+    def __getitem__(self, at: slice | npt.NDArray[np.intp]) -> References:
+        """Return the references of the elements of a slice, or of those at some indices."""
+        return References(self.numbers[at], self.files)
 
     @staticmethod
     def concatenate(parts: Sequence[References | None], lengths: Sequence[int]) -> References | None:
         """Concatenate the references of several chunks of the given lengths; None if no chunk has any."""
-        files: dict[int, Any] | None = None
-        is_shared = True
-        for theirs in parts:
-            if theirs is None or theirs.files is files:
-                continue
-            if files is None:
-                files = theirs.files
-                continue
-            if is_shared:  # shared with a chunk, which must not change
-                files, is_shared = dict(files), False
-            files.update(theirs.files)
-        if files is None:
+        found = [part.files for part in parts if part is not None]
+        if not found:
             return None
+        files = found[0]
+        if found.count(files) < len(found):
+            files = {number: trace for theirs in found for number, trace in theirs.items()}
         return References(np.concatenate(list(map(numbers_of, parts, lengths))), files)
 
     def __reduce__(self) -> tuple[Any, ...]:
