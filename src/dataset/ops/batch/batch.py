@@ -340,10 +340,8 @@ class BatchOperator(Divisible):
                     columns.append([self.stack(index, column)])
         except ColumnMismatchError as error:
             raise self._explained(elements.structure.component_name(index), error, position + error.index) from None
-        batches = Chunk(elements.structure, elements.length // size, columns)
-        if elements.lineage is not None:
-            batches.lineage = grouped(elements.lineage, size)
-        return batches
+        lineage = None if elements.lineage is None else grouped(elements.lineage, size)
+        return Chunk(elements.structure, elements.length // size, columns, lineage=lineage)
 
     def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:
         if isinstance(error, NoRoomError):

@@ -148,10 +148,8 @@ class RebatchOperator(UnaryOperator):
     def _rows(self, element: Chunk, position: int) -> _HeldRows:
         components = [row_major(column[0]) for column in element.columns()]
         count = number_of_rows(self.node, element.structure, components)
-        rows = _HeldRows(element.structure, components, 0, count, position)
-        if element.lineage is not None:
-            rows.lineage = divided(element.lineage[0], count)
-        return rows
+        lineage = None if element.lineage is None else divided(element.lineage[0], count)
+        return _HeldRows(element.structure, components, 0, count, position, lineage)
 
     def _cut(self, size: int) -> list[_HeldRows]:
         """Remove and return the next ``size`` held rows."""
@@ -160,9 +158,9 @@ class RebatchOperator(UnaryOperator):
         while size:
             front = self._held[0]
             if front.stop - front.start > size:
-                part = _HeldRows(front.structure, front.components, front.start, front.start + size, front.position)
-                part.lineage = front.lineage
-                front.start = part.stop
+                stop = front.start + size
+                part = _HeldRows(front.structure, front.components, front.start, stop, front.position, front.lineage)
+                front.start = stop
             else:
                 part = self._held.popleft()
             parts.append(part)
@@ -226,18 +224,16 @@ class RebatchOperator(UnaryOperator):
         return self.node.source.element_spec
 
 
+@dataclass(slots=True, eq=False)
 class _HeldRows:
-    """Held rows ``start`` to ``stop`` of the input element at ``position``."""
+    """Held rows ``start`` to ``stop`` of the input element at ``position``, with the lineage of all its rows."""
 
-    __slots__ = ("components", "lineage", "position", "start", "stop", "structure")
-
-    def __init__(self, structure: Structure, components: list[Any], start: int, stop: int, position: int) -> None:
-        self.structure = structure
-        self.components = components
-        self.start = start
-        self.stop = stop
-        self.position = position
-        self.lineage: Lineage | None = None  # of all rows of the element
+    structure: Structure
+    components: list[Any]
+    start: int
+    stop: int
+    position: int
+    lineage: Lineage | None
 
     def records(self) -> Rows:
         """Return the lineage of these rows together."""
@@ -249,7 +245,6 @@ class _HeldRows:
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """Return rows of the element as a batch."""
-        batch = Chunk(self.structure, 1, [[slice_rows(component, start, stop)] for component in self.components])
-        if self.lineage is not None:
-            batch.lineage = [joined(self.lineage[start:stop])]
-        return batch
+        columns: list[Any] = [[slice_rows(component, start, stop)] for component in self.components]
+        lineage = None if self.lineage is None else [joined(self.lineage[start:stop])]
+        return Chunk(self.structure, 1, columns, lineage=lineage)

@@ -61,7 +61,5 @@ class UnbatchOperator(BufferedUnaryOperator):
         columns, length = rows_of_components(self.node, element.structure, components)
         if not length:
             return None
-        rows = Chunk(element.structure, length, columns)
-        if element.lineage is not None:
-            rows.lineage = divided(element.lineage[0], length)
-        return rows
+        lineage = None if element.lineage is None else divided(element.lineage[0], length)
+        return Chunk(element.structure, length, columns, lineage=lineage)

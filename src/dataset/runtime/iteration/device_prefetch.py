@@ -198,9 +198,7 @@ class _Feed(Iterator[Any]):
 
 
 def _chunk_of(element: Any, lineage: Lineage | None, structure: Structure = LEAF) -> Chunk:
-    chunk = Chunk(structure, 1, rows=[element])
-    chunk.lineage = lineage
-    return chunk
+    return Chunk(structure, 1, rows=[element], lineage=lineage)
 
 
 def _items(feed: _Feed, convert: Convert) -> Iterator[_Item]:

@@ -115,16 +115,11 @@ class ElementsOperator(IndexedOperator):
         chunk = self.elements.slice(start, stop)
         if self.unpacks:
             chunk = chunk.unpacked()
-        return chunk if self._lineage is None else self._traced(chunk, np.arange(start, stop))
+        return chunk if self._lineage is None else chunk.with_lineage(self._lineage(np.arange(start, stop)))
 
     def gather(self, positions: Array) -> Chunk:
         chunk = self.elements.take(positions)
-        return chunk if self._lineage is None else self._traced(chunk, positions)
-
-    def _traced(self, chunk: Chunk, positions: Array) -> Chunk:
-        """Return the elements at these positions with their lineage."""
-        assert self._lineage is not None  # tested by the caller
-        return chunk.with_lineage(self._lineage(positions))
+        return chunk if self._lineage is None else chunk.with_lineage(self._lineage(positions))
 
     def skip(self, n: int) -> int:
         if self.failures:

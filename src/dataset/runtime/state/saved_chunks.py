@@ -63,10 +63,8 @@ def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
         raise StateError(f"the saved elements cannot be read: {error!r}") from error
     if not fits or length < 1 or len(columns) != structure.num_components:
         raise StateError(f"the saved elements do not match their structure {structure!r}")
-    chunk = Chunk(structure, length, columns)
-    if "lineage" in data:
-        chunk.lineage = load_lineage(data["lineage"], length)
-    return chunk
+    lineage = load_lineage(data["lineage"], length) if "lineage" in data else None
+    return Chunk(structure, length, columns, lineage=lineage)
 
 
 def save_error(error: BaseException) -> dict[str, Any]:
