@@ -3,7 +3,7 @@
 TFRecord files are read through by this library, by eight plain downloads of parts of them at a time, which shows what
 the link gives, and by fsspec's own readers, 256 KiB at a time. An indexed file is read in random order by this library
 only, by record and by clumps of records. Ways take turns. Times are medians; the first epoch of this library, which
-learns how many requests are useful, is shown apart.
+learns how many requests are useful, or fills the cache, is shown apart.
 
     python benchmarks/studies/files_remote.py [--latency 0.02] [--each 25] [--all 200] [--rounds 5]
 """
@@ -23,12 +23,13 @@ from pathlib import Path
 
 import fsspec
 
-from dataset import Dataset, TFRecordDataset
+from dataset import Dataset, Options, TFRecordDataset
 from dataset.io import TFRecordWriter
 
 FILES, RECORDS, RECORD_BYTES = 4, 3200, 10_000
 SMALL, SMALL_BYTES = 10_000, 1000
 PIECE, PART = 1 << 18, 1 << 23
+CACHE = tempfile.TemporaryDirectory()
 SERVER = Path(__file__).with_name("range_server.py")
 
 
@@ -38,8 +39,15 @@ def write(path, count, nbytes):
             writer.write(os.urandom(nbytes))
 
 
-def dataset(urls):
-    assert sum(len(batch) for batch in TFRecordDataset(urls).batch(100)) == FILES * RECORDS
+def dataset(urls, options=None):
+    records = TFRecordDataset(urls).with_options(options or Options())
+    assert sum(len(batch) for batch in records.batch(100)) == FILES * RECORDS
+
+
+def dataset_with_cache(urls):
+    options = Options()
+    options.files.cache = CACHE.name
+    dataset(urls, options)
 
 
 def eight_plain(urls):
@@ -69,6 +77,7 @@ def fsspec_with(cache, **options):
 WAYS = {
     "eight plain downloads at a time": eight_plain,
     "dataset": dataset,
+    "dataset, with a cache on the disk": dataset_with_cache,
     "fsspec, readahead of 5 MiB (its default)": fsspec_with("readahead"),
     "fsspec, background, 4 MiB": fsspec_with("background", block_size=1 << 22),
     "fsspec, blockcache, 4 MiB": fsspec_with("blockcache", block_size=1 << 22),
