@@ -273,8 +273,8 @@ class FilesOptions(_Settings):
             the same user. It is created if it does not exist; the cache is a private folder in it. Empty for no cache.
             None for the environment variable ``DATASET_CACHE``. The option applies to the sources of the pipeline, the
             variable also to files that functions open, and to indexes.
-        cache_bytes: the most bytes that the cache may occupy on the disk, at least 135 MB. A block that was not used for
-            long makes room for a new one. None, or 0, for the environment variable ``DATASET_CACHE_BYTES``, and by
+        cache_bytes: the most bytes that the cache may occupy on the disk, at least 135 MB. A block that was not used
+            for long makes room for a new one. None, or 0, for the environment variable ``DATASET_CACHE_BYTES``, and by
             default for half of the space on the disk that is free or already used by the cache.
     """
 
