@@ -154,8 +154,8 @@ class SequenceMethods(DatasetMethods[T_co]):
         In-memory arrays and files with an index are shuffled by index, so a large buffer is cheap, and a buffer of all
         elements takes no space in a saved state.
 
-        By index, each record of a file costs a read, which takes long if the file is remote. With ``clump``, runs of so
-        many neighbors are read at once, in random order, and then shuffled in the buffer. So elements come from the
+        By index, each record of a file costs a read, which takes long if the file is remote. With ``clump``, runs of
+        this many neighbors are read at once, in random order, and shuffled in the buffer. So elements come from the
         whole dataset, but those of one clump stay near each other: the larger the buffer is compared to a clump, the
         less. The boundaries between clumps change with each order.
 

@@ -116,7 +116,7 @@ class Permutation:
 
 
 class ClumpPermutation(Permutation):
-    """A random order of the clumps of ``range(count)``: runs of ``clump`` items, each of which keeps its order.
+    """A random order of the clumps of ``range(count)``: runs of ``clump`` items that keep their order.
 
     The first clump has a random length, so that the boundaries differ between streams. The first and the last may be
     shorter than the others.
