@@ -291,7 +291,7 @@ io/files/remote/ranges_ahead.py: io/files/remote/test_ranges_ahead.py
     ranges ahead are mixed with announced ones: if self._are_announced: => if False:
     ranges ahead of all files are not limited: and len(_requested) < _PROCESS_RANGES_MAX: => :
     ranges ahead do not become fewer after a failure: max(1, self.count // 2) => self.count
-io/files/remote/cache.py: io/files/remote/test_disk_cache.py
+io/files/remote/disk_cache.py: io/files/remote/test_disk_cache.py
     cached blocks are not checked: if len(data) < length or checksum != _checksum(name, number, version, data): => if False:
     cached blocks of another version are used: if found != version or length > CACHED_BYTES: => if length > CACHED_BYTES:
     the cache removes what was used last: found.sort(reverse=True) => found.sort()

@@ -10,7 +10,8 @@ import fsspec.asyn
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dataset.io.files.remote import backoff, cache, ranges_ahead, reading, retrying
+from dataset.io.files.remote import backoff, ranges_ahead, reading, retrying
+from dataset.io.files.remote import disk_cache as cache
 from dataset.io.files.remote.cancellation import CancellationToken
 from support.web_server import WebFolder, WebServer
 

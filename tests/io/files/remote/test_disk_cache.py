@@ -21,7 +21,8 @@ import pytest
 from dataset import ClosedError, Dataset, FilesOptions, Options, TFRecordDataset
 from dataset.amounts import PEEK_BYTES
 from dataset.io.files.opening import open_input, read_file
-from dataset.io.files.remote import backoff, cache, cached_object, ranges_ahead, retrying
+from dataset.io.files.remote import backoff, cached_object, ranges_ahead, retrying
+from dataset.io.files.remote import disk_cache as cache
 from dataset.io.files.remote.cancellation import CancellationToken
 from support.tfrecord_files import frames
 
@@ -226,7 +227,7 @@ def test_files_under_the_names_of_others_are_not_used(web, folder):
 
 WRITE = """
 import itertools, sys
-from dataset.io.files.remote import cache
+from dataset.io.files.remote import disk_cache as cache
 found = cache.DiskCache(sys.argv[1], None)
 for number in itertools.count():
     version = number.to_bytes(16, "little")
@@ -455,7 +456,8 @@ def test_a_link_in_the_place_of_the_ledger_is_not_followed(web, folder, tmp_path
 
 READ = """
 import sys
-from dataset.io.files.remote import cache, cached_object
+from dataset.io.files.remote import cached_object
+from dataset.io.files.remote import disk_cache as cache
 cache.CACHED_BYTES = cached_object.CACHED_BYTES = 100
 from dataset.io.files.opening import read_file
 print(len(read_file(sys.argv[1])), flush=True)

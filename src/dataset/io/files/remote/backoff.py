@@ -11,8 +11,8 @@ import os
 import random
 
 from dataset.io.files.locks import NO_FOLLOW
-from dataset.io.files.remote.cache import DiskCache
 from dataset.io.files.remote.cancellation import CancellationToken
+from dataset.io.files.remote.disk_cache import DiskCache
 from dataset.world import time
 
 RETRY_AFTER_SECONDS_MAX = 120.0

@@ -25,8 +25,8 @@ import sys
 from collections.abc import Callable
 
 from dataset.io.files.remote import retrying
-from dataset.io.files.remote.cache import BLOCKS, CACHED_BYTES, DiskCache
 from dataset.io.files.remote.cancellation import CancellationToken
+from dataset.io.files.remote.disk_cache import BLOCKS, CACHED_BYTES, DiskCache
 from dataset.io.files.remote.objects import RemoteObject
 from dataset.world import socket
 from dataset.world.futures import CancelledError, Future

@@ -24,9 +24,9 @@ from typing import Any
 from dataset.errors import ClosedError
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.backoff import Backoff
-from dataset.io.files.remote.cache import cache_of
 from dataset.io.files.remote.cached_object import CachedObject
 from dataset.io.files.remote.cancellation import CancellationToken, current_interruption
+from dataset.io.files.remote.disk_cache import cache_of
 from dataset.io.files.remote.http import HTTPObject
 from dataset.io.files.remote.objects import AsyncObject, BlockingObject, RemoteObject, wait_for
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes

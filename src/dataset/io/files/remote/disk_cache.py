@@ -36,7 +36,6 @@ from crc32c import crc32c
 from dataset.amounts import PEEK_BYTES
 from dataset.io.files.locks import NO_FOLLOW, hold
 from dataset.options import FilesOptions
-from dataset.world import threading
 
 _log = logging.getLogger("dataset")
 
@@ -59,7 +58,6 @@ _OPEN = NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not bloc
 _CREATE = os.O_CREAT | NO_FOLLOW
 
 _caches: dict[tuple[str, int | None], DiskCache | None] = {}
-_lock = threading.Lock()  # guards additions to _caches
 
 
 def cache_of(files: FilesOptions | None) -> DiskCache | None:
@@ -73,10 +71,10 @@ def cache_of(files: FilesOptions | None) -> DiskCache | None:
     if not folder:
         return None
     nbytes = _limit_of_environment() if files is None or not files.cache_bytes else files.cache_bytes
-    with _lock:
-        if (folder, nbytes) not in _caches:
-            _caches[folder, nbytes] = _opened(folder, nbytes)
-        return _caches[folder, nbytes]
+    key = folder, nbytes
+    if key not in _caches:
+        _caches.setdefault(key, _opened(folder, nbytes))  # no lock, which a fork could leave locked
+    return _caches[key]
 
 
 def _limit_of_environment() -> int | None:
