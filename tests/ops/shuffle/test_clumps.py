@@ -282,3 +282,16 @@ def test_a_share_resumes_at_every_position():
 def test_has_no_random_access():
     with pytest.raises(TypeError, match="shuffle"):
         numbers().shuffle(4, clump=2)[0]
+
+
+def test_a_shuffle_of_a_mix_of_rows_and_their_shuffle_resumes():
+    """The optimizer gathers the shuffled rows, but not the others, so both have the spec of rows only above it."""
+    rows = Dataset.from_tensor_slices((np.arange(5), np.ones((5, 3))))
+    mixed = Dataset.sample_from_datasets([rows, rows.shuffle(3, seed=4)], [0.5, 0.5], seed=2).shuffle(3, seed=4)
+    iterator = iter(mixed)
+    given = [int(next(iterator)[0]) for _ in range(4)]
+    resumed = iter(mixed)
+    resumed.load_state_dict(iterator.state_dict())
+    rest = [int(number) for number, _ in iterator]
+    assert [int(number) for number, _ in resumed] == rest
+    assert sorted(given + rest) == sorted([*range(5), *range(5)])

@@ -118,8 +118,11 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
     @lazy_property
     def shuffles_shuffled(self) -> bool:
         """Whether the input is exact except for its order, which its state determines."""
-        below = _without_shuffles(self.source)
-        return below is not self.source and is_exact(below) and has_random_access(below)
+        source = self.source
+        if source.traits.gathers and source.traits.infallible:
+            source = source.inputs[0]  # rows that cannot fail are as deterministic as their numbers
+        below = _without_shuffles(source)
+        return below is not source and is_exact(below) and has_random_access(below)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Let each process shuffle its own share, if elements must be read sequentially.
@@ -234,12 +237,9 @@ def _is_by_position(node: Node) -> bool:
 
 
 def _without_shuffles(node: Node) -> Node:
-    """Return the plan without its shuffles, which is deterministic unless other nodes are random.
-
-    Rows that cannot fail are as deterministic as their numbers.
-    """
-    if isinstance(node, Shuffle) or (node.traits.gathers and node.traits.infallible):
-        return _without_shuffles(node.inputs[0])
+    """Return the plan without its shuffles, which is deterministic unless other nodes are random."""
+    if isinstance(node, Shuffle):
+        return _without_shuffles(node.source)
     inputs = [_without_shuffles(source) for source in node.inputs]
     changed = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
     return node.with_inputs(inputs) if changed else node
