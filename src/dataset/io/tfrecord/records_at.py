@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+import numpy as np
+
 from dataset.errors import DataLossError
 from dataset.io.indexed.records_at import RecordsAt, damage_at
 from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
@@ -33,8 +35,7 @@ class TFRecordsAt(RecordsAt[bytes]):
     def records(self, first: int, stop: int) -> tuple[list[bytes], DataLossError | None]:
         base, end = self._index.span(first, stop)
         block = self._read(base, end - base)
-        offsets = self._index.offsets[first : stop + 1]
-        edges = [int(offset) - base for offset in offsets]
+        edges: list[int] = np.subtract(self._index.offsets[first : stop + 1], base).tolist()
         begins, ends = find_frames(block, 0, VERIFY_ALL)
         found = [0, *(end + FOOTER_BYTES for end in ends)]
         if found == edges:
