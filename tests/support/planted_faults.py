@@ -126,7 +126,7 @@ runtime/random/permutation.py: ops/shuffle/test_clumps.py
     clumps at fixed places: first = int(stream.random(1)[0] * clump) => first = 0
 ops/shuffle/shuffle.py: ops/shuffle/test_clumps.py
     clumps are read by row: while isinstance(node, UnaryNode) and (node => while False and (node
-    processes read all clumps: shard = one_turn_each(shard, self.cardinality()) => pass
+    processes read all clumps: shard = shard.one_turn_each(self.cardinality()) => pass
     clumps resume in another epoch: self.key, self.iteration, self.epoch, clump => self.key, self.iteration, 0, clump
 ops/sources/row_source.py: ops/shuffle/test_clumps.py
     clumps are divided: return stop + int(ends[0]) if len(ends) else stop => return stop

@@ -127,15 +127,14 @@ class BlockCyclicShard:
         otherwise = self.otherwise and self.otherwise.below_batch(size, drop_remainder=drop_remainder)
         return dataclasses.replace(self, turn=self.turn * size, least=least, otherwise=otherwise)
 
+    def one_turn_each(self, count: int) -> BlockCyclicShard:
+        """Return the shard of ``count`` elements in which each process has one turn, so its elements are adjacent.
 
-def one_turn_each(shard: BlockCyclicShard, count: int) -> BlockCyclicShard:
-    """Return a shard of ``count`` elements in which each process has one turn, so its elements are adjacent.
-
-    With "drop", all processes get equally many elements, and fewer than ``world_size`` are left out.
-    """
-    drops = shard.remainder == "drop"
-    turn = max(1, count // shard.world_size if drops else -(-count // shard.world_size))
-    return dataclasses.replace(shard.one_by_one(), turn=turn, least=turn if drops else 1)
+        With "drop", all processes get equally many elements, and fewer than ``world_size`` are left out.
+        """
+        drops = self.remainder == "drop"
+        turn = max(1, count // self.world_size if drops else -(-count // self.world_size))
+        return dataclasses.replace(self.one_by_one(), turn=turn, least=turn if drops else 1)
 
 
 def places_in(shards: Sequence[BlockCyclicShard], numbers: Integers) -> Integers:

@@ -25,7 +25,7 @@ from dataset.ops.shuffle.recompute import can_be_made_again, go_behind, made_aga
 from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
 from dataset.ops.sources.row_source import on_numbers
 from dataset.ops.sources.select_positions import Gatherer, source_of
-from dataset.plan.block_cyclic_shard import BlockCyclicShard, one_turn_each
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
@@ -136,7 +136,7 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         if is_cheap or shard.in_order or shard.remainder == "pad":
             return None
         if self.reads_clumps and shard.gives_all:
-            shard = one_turn_each(shard, self.cardinality())
+            shard = shard.one_turn_each(self.cardinality())
         return self.with_inputs([below(self.source, shard)])
 
     @lazy_property

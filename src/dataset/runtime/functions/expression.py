@@ -857,9 +857,9 @@ class _Reader:
                 self._check(value)
                 if value.is_iterator:
                     self.consumed.add(value)
-                return (
-                    value.items if value.view is None else tuple(self._viewed(value, key) for key in value.items or ())
-                )
+                if value.view is None:
+                    return value.items
+                return tuple(self._viewed(value, key) for key in value.items or ())
             case _Outside(_, found) if type(found) in _CONTAINERS and self.is_called is None:
                 return self._items_outside(value)
             case Constant(tuple() as found) | Expression("constant", (tuple() as found,)):

@@ -125,16 +125,15 @@ def _class_method(owner: Any, name: str) -> Any:
 
 
 def _keys(owner: Any, _: Any) -> Any:
-    """Return a description of the keys or the length of a container; equal ones are one object."""
-    is_set = type(owner) is set or type(owner) is frozenset
-    if type(owner) not in _CONTAINERS and not is_set:
-        return UNBOUND
-    has_keys = is_set or type(owner) is dict
-    is_plain = not has_keys or {*map(type, owner)} <= {str, int, bytes}
-    if not is_plain:
-        return UNBOUND
-    keys = sorted(owner) if is_set else (*owner,) if has_keys else len(owner)
-    return sys.intern(f"{type(owner).__name__} {keys!r}")
+    """Return a description of the length of a sequence, or of the keys of another container in their order.
+
+    Equal ones are one object.
+    """
+    kind = type(owner)
+    if kind is list or kind is tuple:
+        return sys.intern(f"{kind.__name__} {len(owner)}")
+    is_plain = kind in {dict, set, frozenset} and {*map(type, owner)} <= {str, int, bytes}
+    return sys.intern(f"{kind.__name__} {(*owner,)!r}") if is_plain else UNBOUND
 
 
 def _in_class(cls: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Backoff of a host: when it may be asked again after it has rejected a request because of its load.
+"""Backoff of a host: when requests may be sent again after it has rejected one because of its load.
 
 All readers of the host in this process wait together. With a disk cache, all processes that share it do: the time until
 which they wait is the modification time of a file in the folder of the cache.
@@ -38,7 +38,7 @@ class Backoff:
         self._path = None if cache is None else f"{cache.folder}/{digest}.host"
 
     def remaining(self) -> float:
-        """Return for how many seconds the host must not be asked."""
+        """Return for how many seconds no requests may be sent to the host."""
         until = _until.get(self._host, 0.0)
         if self._path is not None:
             with contextlib.suppress(OSError):  # no process was rejected
@@ -48,7 +48,7 @@ class Backoff:
         return min(max(0.0, until - time.time()), RETRY_AFTER_SECONDS_MAX)
 
     def wait(self, interruption: CancellationToken) -> None:
-        """Wait until the host may be asked, or until the interruption. Not all readers return at the same moment."""
+        """Wait until requests may be sent, or until the interruption. Not all readers return at the same moment."""
         seconds = self.remaining()
         if seconds:
             interruption.wait(seconds * (1 + random.random() / 2))  # noqa: S311  # not used for security

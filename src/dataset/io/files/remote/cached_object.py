@@ -154,14 +154,14 @@ class CachedObject(RemoteObject):
         return start
 
     def _end_of_missing(self, start: int, stop: int) -> int:
-        """Return the end of the blocks that are missing, from that of ``start`` to that before ``stop``."""
+        """Return the end of the missing blocks from ``start`` on, up to the one that holds the byte before ``stop``."""
         end = start - start % CACHED_BYTES + CACHED_BYTES
         while end < stop and not self._cache.holds(*self._place(end)):
             end += CACHED_BYTES
         return self._end(end)
 
     def _fetch_blocks(self, start: int, stop: int, into: bytearray, address: bytes) -> None:
-        """Append the bytes of missing blocks from that of ``start``, with the claim of this name if it gets it."""
+        """Fetch missing blocks from ``start`` on and append their bytes, if possible with the claim on them."""
         claim = self._claim(address)
         for _ in range(retrying.TRIES):
             if claim is not None:
@@ -176,7 +176,7 @@ class CachedObject(RemoteObject):
                 self._fetch_missing(start, stop, into)
 
     def _fetch_missing(self, start: int, stop: int, into: bytearray) -> None:
-        """Do the same without a claim. A failure keeps partial data."""
+        """Fetch missing blocks from ``start`` on and append their bytes. A failure keeps partial data."""
         first, buffer = start - start % CACHED_BYTES, bytearray()
         if self._rest[0] == first and start <= first + len(self._rest[1]):
             buffer = self._rest[1]

@@ -139,7 +139,7 @@ class DiskCache:
             return False
 
     def load(self, name: bytes, number: int, version: bytes) -> bytes | None:
-        """Return the content of a block, and mark the file as used; None if there is no sound one of this version."""
+        """Return the content of a block, and mark the file as used; None without an intact block of this version."""
         path = self._path(name)
         try:
             with open(os.open(path, os.O_RDONLY | _OPEN), "rb", buffering=0) as file:  # noqa: PTH123

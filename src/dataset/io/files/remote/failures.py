@@ -88,7 +88,7 @@ def _own_status(error: BaseException) -> int | None:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Return for how many seconds the server asks not to be asked again (Retry-After); None if it does not say."""
+    """Return how many seconds the server wants clients to wait (Retry-After); None if it does not say."""
     for one in _causes(error):
         response = getattr(one, "response", None)
         found = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}  # botocore's

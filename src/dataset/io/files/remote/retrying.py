@@ -83,7 +83,7 @@ class Tries:
         self._interruption.wait(back_off(self._host, error, seconds))
 
     def wait_for_host(self) -> None:
-        """Wait until the host may be asked, or until the interruption."""
+        """Wait until requests may be sent to the host, or until the interruption."""
         self._host.wait(self._interruption)
 
 
